@@ -24,20 +24,22 @@
 //! most of them were written for: unknown keys and tools are left out with a warning, a value that
 //! is no YAML is the text of its line. What looks like a misspelt restriction is an error, since it
 //! would otherwise grant what it was to take away. A bad file is reported by path and line and does
-//! not affect the others.
+//! not affect the others. Files of directories below count too, since that is how collections are
+//! installed.
 
 mod read;
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use codespar_policy::Mode;
 use codespar_protocol::Isolation;
+use codespar_tools::frontmatter;
 use serde::Serialize;
 
+pub use self::read::field_left_out;
 use self::read::read;
 
 /// A definition is a page or two; anything larger is something else.
@@ -51,6 +53,9 @@ pub struct DefinitionSource {
     pub origin: &'static str,
     /// The files, where the caller has read them: the directory is not looked at then.
     pub files: Option<Vec<DefinitionFile>>,
+    /// The plugin that it is part of. Its name goes before those of its agents, and so do the names
+    /// of directories: `NAME:directory:agent`.
+    pub plugin: Option<String>,
 }
 
 /// A file that was read: its text, or why it has none.
@@ -59,6 +64,35 @@ pub struct DefinitionFile {
     pub path: PathBuf,
     /// What it says.
     pub text: Result<String, String>,
+}
+
+impl DefinitionFile {
+    /// Reads a file of the user.
+    pub fn read(path: PathBuf) -> Self {
+        let text = codespar_files::read_text(&path, MAX_DEFINITION_BYTES);
+        Self {
+            text: text.map_err(|error| error.to_string()),
+            path,
+        }
+    }
+}
+
+impl DefinitionSource {
+    /// What an agent of this name is called by, from a file at this path.
+    fn full_name(&self, path: &Path, name: &str) -> String {
+        let Some(plugin) = &self.plugin else {
+            return name.to_owned();
+        };
+        let below = path
+            .parent()
+            .and_then(|dir| dir.strip_prefix(&self.dir).ok());
+        let below = below.into_iter().flat_map(Path::components);
+        let below = below.map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let mut parts = vec![plugin.clone()];
+        parts.extend(below);
+        parts.push(name.to_owned());
+        parts.join(":")
+    }
 }
 
 /// A custom agent.
@@ -122,8 +156,8 @@ pub struct AgentDefinitions {
 }
 
 impl AgentDefinitions {
-    /// Reads every `*.md` of the sources, nearest source first. `known_tools` is what `tools`
-    /// and `disallowedTools` may name, besides MCP tools.
+    /// Reads every `*.md` of the sources and the directories below, nearest source first.
+    /// `known_tools` is what `tools` and `disallowedTools` may name, besides MCP tools.
     pub fn load(sources: &[DefinitionSource], known_tools: &[&str]) -> Self {
         let mut found = Self::default();
         for source in sources {
@@ -131,10 +165,11 @@ impl AgentDefinitions {
                 Some(files) => files.clone(),
                 None => markdown_files(&source.dir, &mut found.problems),
             };
-            for file in files {
-                match read(&file, source.origin, known_tools) {
-                    Ok((agent, warnings)) => {
+            for file in files.iter().filter(|file| !is_documentation(file)) {
+                match read(file, source.origin, known_tools) {
+                    Ok((mut agent, warnings)) => {
                         found.warnings.extend(warnings);
+                        agent.name = source.full_name(&agent.path, &agent.name);
                         found.add(agent, source);
                     }
                     Err(problems) => found.problems.extend(problems),
@@ -144,61 +179,58 @@ impl AgentDefinitions {
         found
     }
 
-    /// Adds the agents of a plugin, whose names begin with its own.
-    pub fn add_plugin(&mut self, plugin: &str, others: Self) {
+    /// Adds those of other sources; of two with one name the one that was there stays.
+    pub fn extend(&mut self, others: Self) {
         self.problems.extend(others.problems);
         self.warnings.extend(others.warnings);
-        for mut agent in others.agents.into_values() {
-            agent.name = format!("{plugin}:{}", agent.name);
-            self.agents.entry(agent.name.clone()).or_insert(agent);
+        for (name, agent) in others.agents {
+            self.agents.entry(name).or_insert(agent);
         }
     }
 
     /// The sources come nearest first, so the first of a name stays.
     fn add(&mut self, agent: AgentDefinition, source: &DefinitionSource) {
-        match self.agents.get(&agent.name) {
-            // Two of one name in one place is a mistake; a nearer one hiding a farther is not.
-            Some(other) if other.path.starts_with(&source.dir) => {
-                self.problems.push(DefinitionProblem {
-                    message: format!(
-                        "an agent named `{}` is already defined in {}",
-                        agent.name,
-                        other.path.display()
-                    ),
-                    path: agent.path,
-                    line: 1,
-                });
-            }
-            Some(_) => {}
-            None => {
-                self.agents.insert(agent.name.clone(), agent);
+        let Some(other) = self.agents.get(&agent.name) else {
+            self.agents.insert(agent.name.clone(), agent);
+            return;
+        };
+        // A nearer one hiding a farther is no mistake. One file can be part of two sources.
+        if !other.path.starts_with(&source.dir) || other.path == agent.path {
+            return;
+        }
+        let told = format!(
+            "an agent named `{}` is already defined in {}",
+            agent.name,
+            other.path.display()
+        );
+        // Two of one name in one directory is a mistake; collections have the same agent in
+        // several.
+        match other.path.parent() == agent.path.parent() {
+            true => self.problems.push(problem(&agent.path, 1, told)),
+            false => {
+                let told = format!("{told}; this one is left out");
+                self.warnings.push(problem(&agent.path, 1, told));
             }
         }
     }
 }
 
-/// Sorted by path. A directory that does not exist has no files; one that cannot be read is a
-/// problem.
+/// `README.md`, `CONTRIBUTING.md` and the like come with collections: a name in capitals, and no
+/// head.
+fn is_documentation(file: &DefinitionFile) -> bool {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_loud = |c: char| c.is_ascii_uppercase() || matches!(c, '_' | '-');
+    let is_headless = |text: &String| !frontmatter::has_head(text);
+    let is_loud = !stem.is_empty() && stem.chars().all(is_loud);
+    is_loud && file.text.as_ref().is_ok_and(is_headless)
+}
+
+/// A directory that does not exist has no files; what cannot be read is a problem.
 fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<DefinitionFile> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => {
-            problems.push(problem(dir, 1, format!("cannot be read: {error}")));
-            return Vec::new();
-        }
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ext| ext == "md"))
-        .collect();
-    paths.sort();
-    let read = |path: PathBuf| DefinitionFile {
-        text: codespar_files::read_text(&path, MAX_DEFINITION_BYTES)
-            .map_err(|error| error.to_string()),
-        path,
-    };
-    paths.into_iter().map(read).collect()
+    let found = codespar_files::nested(dir, "md");
+    let left_out = found.left_out.iter();
+    problems.extend(left_out.map(|(path, why)| problem(path, 1, format!("cannot be read: {why}"))));
+    found.files.into_iter().map(DefinitionFile::read).collect()
 }
 
 fn problem(path: &Path, line: usize, message: String) -> DefinitionProblem {
@@ -211,6 +243,8 @@ fn problem(path: &Path, line: usize, message: String) -> DefinitionProblem {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const TOOLS: [&str; 2] = ["Read", "Bash"];
@@ -227,11 +261,13 @@ mod tests {
                 dir: dir.path().join("near"),
                 origin: "project",
                 files: None,
+                plugin: None,
             },
             DefinitionSource {
                 dir: dir.path().join("far"),
                 origin: "user",
                 files: None,
+                plugin: None,
             },
         ];
         let found = AgentDefinitions::load(&sources, &TOOLS);
@@ -338,6 +374,51 @@ mod tests {
     }
 
     #[test]
+    fn agents_of_directories_below_are_read_and_documentation_is_passed_over() {
+        let agent = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nb\n");
+        let (dir, found) = load(&[
+            ("near/README.md", "# A collection\n"),
+            ("near/core/lead.md", &agent("lead")),
+            ("near/core/web/page.md", &agent("page")),
+            ("near/data/lead.md", &agent("lead")),
+            ("near/data/NOTES.md", &agent("notes")),
+        ]);
+        let names: Vec<&String> = found.agents.keys().collect();
+        assert_eq!(names, ["lead", "notes", "page"]);
+        assert_eq!(problems(&found), []);
+        let first = dir.path().join("near/core/lead.md");
+        assert_eq!(found.agents["lead"].path, first);
+        let told: Vec<&str> = found
+            .warnings
+            .iter()
+            .map(|it| it.message.as_str())
+            .collect();
+        assert_eq!(
+            told,
+            [format!(
+                "an agent named `lead` is already defined in {}; this one is left out",
+                first.display()
+            )]
+        );
+    }
+
+    #[test]
+    fn the_directories_of_a_plugin_are_part_of_the_names() {
+        let agent = "---\nname: lead\ndescription: d\n---\nb\n";
+        let (dir, _) = load(&[("near/lead.md", agent), ("near/web/a/lead.md", agent)]);
+        let source = DefinitionSource {
+            dir: dir.path().join("near"),
+            origin: "plugin",
+            files: None,
+            plugin: Some("kit".to_owned()),
+        };
+        let found = AgentDefinitions::load(&[source], &TOOLS);
+        let names: Vec<&String> = found.agents.keys().collect();
+        assert_eq!(names, ["kit:lead", "kit:web:a:lead"]);
+        assert_eq!(found.warnings, []);
+    }
+
+    #[test]
     fn a_fifo_is_named_and_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let made = std::process::Command::new("mkfifo")
@@ -349,6 +430,7 @@ mod tests {
             dir: dir.path().to_path_buf(),
             origin: "user",
             files: None,
+            plugin: None,
         };
         let found = AgentDefinitions::load(&[source], &TOOLS);
         let message = "cannot be read: it is not a regular file";

@@ -67,7 +67,7 @@ pub use context_files::{ContextFile, ContextFiles, ContextProblem, ProjectInstru
 pub use context_usage::{ContextUsage, FilePart, ToolPart};
 pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
-    MAX_DEFINITION_BYTES,
+    MAX_DEFINITION_BYTES, field_left_out,
 };
 pub use error::AgentError;
 pub use events::{AgentEvent, EventBus, EventListener, Subscription};

@@ -306,6 +306,7 @@ pub(crate) enum Command {
     Serve(commands::serve::ServeArgs),
     Token(commands::token::TokenCommand),
     Agents(commands::agents::AgentsCommand),
+    Skills(commands::skills::SkillsCommand),
     Hooks(commands::hooks::HooksCommand),
     Mcp(commands::mcp::McpCommand),
     Acp(acp::AcpArgs),

@@ -190,6 +190,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Fleet(args)) => commands::fleet::run(args, &project_dir).await,
         Some(Command::Token(args)) => commands::token::run(args, &project_dir).await,
         Some(Command::Agents(args)) => commands::agents::run(&args, &project_dir),
+        Some(Command::Skills(args)) => commands::skills::run(&args, &project_dir),
         Some(Command::Hooks(args)) => commands::hooks::run(&args, &project_dir),
         Some(Command::Apply(args)) => commands::apply::run(&args),
         Some(Command::Acp(args)) => acp::run(&args, project_dir).await,

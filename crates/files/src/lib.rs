@@ -12,6 +12,7 @@
 mod dir;
 mod facts;
 mod ignores;
+mod nested;
 mod place;
 mod read;
 mod temporary;
@@ -19,6 +20,7 @@ mod temporary;
 pub use dir::Dir;
 pub use facts::EntryFacts;
 pub use ignores::{IGNORE_FILES, has_plain_ignore_files, is_plain_pattern};
+pub use nested::{LeftOut, Nested, nested};
 pub use place::{EntryKind, OpenError, Place, RegularFile};
 pub use read::{dir, make_place, open, place, read, read_inside, read_real, read_text};
 pub use temporary::Temporary;

@@ -8,6 +8,8 @@
 //! }}
 //! ```
 //!
+//! A file may also be the map of servers itself, as in many plugins: `{"files": {"command": …}}`.
+//!
 //! `type` is `stdio`, `http` or `sse` (the HTTP transport of 2024). It may be left out where only one
 //! of `command` and `url` is given; an address is `http` then. An address may have `oauth`, for
 //! servers that want a login and know its client already.
@@ -135,11 +137,18 @@ pub struct ServerConfigs {
 }
 
 /// Entries stay raw, so that a bad one is reported by itself, with the line on which it begins.
+type RawEntries<'a> = BTreeMap<String, &'a RawValue>;
+
 #[derive(Deserialize)]
 struct File<'a> {
-    #[serde(rename = "mcpServers", borrow, default)]
-    servers: BTreeMap<String, &'a RawValue>,
+    #[serde(rename = "mcpServers", borrow)]
+    servers: Option<RawEntries<'a>>,
 }
+
+/// Where servers are in a file that has other keys, too.
+const SERVERS_KEY: &str = "mcpServers";
+/// What tells a server from other objects.
+const SERVER_KEYS: [&str; 3] = ["command", "url", "type"];
 
 /// Keys of Claude Code without a meaning here: they change nothing that a server does.
 const KNOWN: [&str; 3] = ["alwaysLoad", "timeout", "tools"];
@@ -192,7 +201,8 @@ impl ServerConfigs {
         }
     }
 
-    /// Takes the text of a file like `.mcp.json`. Other keys of the file are ignored.
+    /// Takes the text of a file like `.mcp.json`. Other keys beside `mcpServers` are ignored; of a
+    /// file without it each object is to be a server.
     pub fn parse(
         text: &str,
         path: &Path,
@@ -200,18 +210,36 @@ impl ServerConfigs {
         variables: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, McpProblem> {
         let text = text.trim_start_matches('\u{feff}');
-        let file: File<'_> = serde_json::from_str(text).map_err(|error| McpProblem {
+        let wrong = |error: serde_json::Error| McpProblem {
             path: path.to_path_buf(),
             line: Some(error.line()),
             message: message_of(&error),
-        })?;
-        let mut found = Self::default();
-        for (name, raw) in file.servers {
+        };
+        let line_of = |raw: &RawValue| {
             let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
-            let line = text
-                .get(..start)
-                .map(|before| before.lines().count().max(1));
-            found.add(&name, raw, (path, line), origin, &variables);
+            let before = text.get(..start);
+            before.map(|before| before.lines().count().max(1))
+        };
+        let file: File<'_> = serde_json::from_str(text).map_err(wrong)?;
+        let mut found = Self::default();
+        let is_flat = file.servers.is_none();
+        let entries = match file.servers {
+            Some(entries) => entries,
+            None => serde_json::from_str::<RawEntries<'_>>(text).map_err(wrong)?,
+        };
+        for (name, raw) in entries {
+            if !is_flat || is_server(raw) {
+                found.add(&name, raw, (path, line_of(raw)), origin, &variables);
+            } else if raw.get().starts_with('{') {
+                found.problems.push(McpProblem {
+                    path: path.to_path_buf(),
+                    line: line_of(raw),
+                    message: format!(
+                        "there is no `{SERVERS_KEY}`, and `{name}` is no server: it has neither \
+                         `command` nor `url`"
+                    ),
+                });
+            }
         }
         Ok(found)
     }
@@ -271,6 +299,12 @@ impl ServerConfigs {
             Err(message) => complain(message),
         }
     }
+}
+
+/// Whether an entry of a file without `mcpServers` is a server.
+fn is_server(raw: &RawValue) -> bool {
+    let fields = serde_json::from_str::<Map<String, Value>>(raw.get());
+    fields.is_ok_and(|fields| SERVER_KEYS.iter().any(|key| fields.contains_key(*key)))
 }
 
 /// The error without the place, which is told apart.
@@ -496,6 +530,31 @@ mod tests {
         );
         let names: Vec<&str> = found.servers.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["c"]);
+    }
+
+    #[test]
+    fn a_file_may_be_the_map_of_servers_itself() {
+        let found = read(
+            "{\n\"$schema\": \"x\",\n\"a\": {\"command\": \"x\"},\n\"b\": {\"command\": \"x\", \"env\": {\"K\": \"${NONE}\"}},\n\"c\": {\"args\": []}\n}",
+        )
+        .unwrap();
+        let names: Vec<&str> = found.servers.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        assert_eq!(
+            problems(&found),
+            [
+                (
+                    Some(4),
+                    "mcpServers.b: the variable NONE is not set; set it, or write ${NONE:-default}"
+                ),
+                (
+                    Some(5),
+                    "there is no `mcpServers`, and `c` is no server: it has neither `command` nor `url`"
+                ),
+            ]
+        );
+        let both = read(r#"{"mcpServers": {}, "a": {"command": "x"}}"#).unwrap();
+        assert_eq!(both, ServerConfigs::default());
     }
 
     #[test]

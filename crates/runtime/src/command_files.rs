@@ -10,10 +10,10 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
+use codespar_files::read_text;
 use codespar_policy::{Rule, RuleError, RuleSet};
 use codespar_tools::{Skill, SkillAudience, frontmatter};
 use serde::Deserialize;
@@ -77,8 +77,10 @@ impl ProjectCommands {
             }
         }
         for plugin in plugins {
-            for (name, command) in commands_in(&plugin.dir("commands")) {
-                commands.insert(format!("{}:{name}", plugin.name), command);
+            for place in plugin.command_places() {
+                for (name, command) in commands_in(&place) {
+                    commands.insert(format!("{}:{name}", plugin.name), command);
+                }
             }
         }
         for (name, command) in skill_commands(dir, plugins, options) {
@@ -100,18 +102,17 @@ impl ProjectCommands {
     }
 }
 
-/// Those of a directory of the user.
+/// Those of a directory of the user, or the one of a file.
 fn commands_in(place: &Path) -> Vec<(String, ProjectCommand)> {
-    let mut commands = Vec::new();
-    for path in nested_files(place, "md") {
-        let is_short = fs::metadata(&path).is_ok_and(|it| it.len() <= MAX_COMMAND_BYTES);
-        if let Some(name) = name_of(place, &path).filter(|_| is_short)
-            && let Ok(text) = fs::read_to_string(&path)
-        {
-            commands.push((name, parse(&text)));
-        }
-    }
-    commands
+    let (root, paths) = match place.is_file() {
+        true => (place.parent().unwrap_or(place), vec![place.to_path_buf()]),
+        false => (place, nested_files(place, "md")),
+    };
+    let command = |path: PathBuf| {
+        let text = read_text(&path, MAX_COMMAND_BYTES).ok()?;
+        Some((name_of(root, &path)?, parse(&text)))
+    };
+    paths.into_iter().filter_map(command).collect()
 }
 
 /// Skills that the user may start as `/name`. What a skill of a project allows counts for nothing:

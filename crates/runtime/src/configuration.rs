@@ -17,14 +17,8 @@ use codespar_tools::{
 };
 
 use crate::{
-    Plugin,
-    error::RuntimeError,
-    installed_plugins::installed,
-    network,
-    options::ProjectOptions,
-    project_dir::ProjectDir,
-    settings::Settings,
-    trust::{TrustFilter, nested_files},
+    Plugin, error::RuntimeError, installed_plugins::installed, network, options::ProjectOptions,
+    project_dir::ProjectDir, settings::Settings, trust::TrustFilter,
 };
 
 /// Names every tool of this version, for checking agent definitions. Also used to tell a misspelt
@@ -150,6 +144,7 @@ pub fn plugins(
             .filter(|plugin| !known.contains(&plugin.root)),
     );
     for plugin in &plugins {
+        settings.warnings.extend(plugin.warnings.iter().cloned());
         plugin.add_hooks(&mut settings.hooks, &mut settings.warnings)?;
     }
     Ok(plugins)
@@ -196,11 +191,16 @@ pub(crate) fn skills(
         .collect();
     let (mut skills, mut problems) = Skills::load(&dirs);
     for plugin in plugins {
-        let (others, wrong) = Skills::load(&[plugin.skills()]);
+        let (others, wrong) = Skills::of_places(&plugin.skill_places(), "user");
         skills.add_plugin(&plugin.name, others);
         problems.extend(wrong);
     }
     (skills, problems)
+}
+
+/// The same without plugins.
+pub fn project_skills(project_dir: &ProjectDir) -> (Skills, Vec<SkillProblem>) {
+    skills(project_dir, &[], &ProjectOptions::default())
 }
 
 /// Custom agents of the project, as far as it is trusted, and the user. A file of the project is
@@ -219,19 +219,15 @@ pub fn definitions_with_plugins(
     let mut agents = definitions(project_dir, trust);
     let (plugins, warnings) = installed(project_dir, &settings.enabled_plugins);
     settings.warnings.extend(warnings);
+    let of_plugins = plugins.iter().flat_map(|plugin| plugin.warnings.clone());
+    settings.warnings.extend(of_plugins);
     add_plugin_agents(&mut agents, &plugins);
     agents
 }
 
 fn add_plugin_agents(agents: &mut AgentDefinitions, plugins: &[Plugin]) {
-    for plugin in plugins {
-        let source = DefinitionSource {
-            dir: plugin.dir("agents"),
-            origin: "plugin",
-            files: None,
-        };
-        agents.add_plugin(&plugin.name, load_definitions(&[source]));
-    }
+    let sources: Vec<DefinitionSource> = plugins.iter().flat_map(Plugin::agents).collect();
+    agents.extend(load_definitions(&sources));
 }
 
 fn wanted_definitions(
@@ -245,6 +241,7 @@ fn wanted_definitions(
             files: (origin == "project").then(|| project_dir.trust.agents(&dir, trust)),
             dir,
             origin,
+            plugin: None,
         })
         .collect();
     load_definitions(&sources)
@@ -252,17 +249,12 @@ fn wanted_definitions(
 
 /// The definitions in a directory and those below it, which no project uses: to look for mistakes.
 pub fn definitions_in(dir: &Path) -> AgentDefinitions {
-    let mut dirs: Vec<PathBuf> = nested_files(dir, "md")
-        .iter()
-        .filter_map(|file| Some(file.parent()?.to_path_buf()))
-        .collect();
-    dirs.dedup();
-    let sources = dirs.into_iter().map(|dir| DefinitionSource {
-        dir,
+    load_definitions(&[DefinitionSource {
+        dir: dir.to_path_buf(),
         origin: "checked",
         files: None,
-    });
-    load_definitions(&sources.collect::<Vec<_>>())
+        plugin: None,
+    }])
 }
 
 fn load_definitions(sources: &[DefinitionSource]) -> AgentDefinitions {

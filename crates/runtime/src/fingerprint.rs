@@ -37,39 +37,39 @@ impl Fingerprint {
         }
         let named = options.mcp_config.iter().filter_map(|text| match text {
             ServerText::File(file) => Some(file.clone()),
-            ServerText::Json(_) | ServerText::Passed(_) => None,
+            ServerText::Json(_) | ServerText::Passed(_) | ServerText::OfPlugin(_) => None,
         });
         files.extend(named);
         for file in files {
             // One that cannot be read is reported by whoever wants to use it.
             (&file, read_text(&file, MAX_SETTINGS_BYTES).ok()).hash(&mut hasher);
         }
-        for (folder, _) in ["agents", "skills"]
-            .map(|sub| dir.config_dirs(sub))
-            .concat()
-        {
-            of_folder(&folder, &mut hasher);
+        for (folder, _) in dir.config_dirs("agents") {
+            let files = codespar_files::nested(&folder, "md").files;
+            files.iter().for_each(|file| of_file(file, &mut hasher));
+        }
+        for (folder, _) in dir.config_dirs("skills") {
+            of_skills(&folder, &mut hasher);
         }
         Self(hasher.finish())
     }
 }
 
-/// Names, sizes and times of the files in a folder, and of the text of a skill in a folder of its
-/// own.
-fn of_folder(folder: &Path, hasher: &mut DefaultHasher) {
+/// The texts of the skills in a folder, each in a folder of its own.
+fn of_skills(folder: &Path, hasher: &mut DefaultHasher) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        let text = if path.is_dir() {
-            path.join("SKILL.md")
-        } else {
-            path
-        };
-        if let Ok(found) = std::fs::metadata(&text) {
-            (&text, found.len(), found.modified().ok()).hash(hasher);
-        }
+        of_file(&path.join("SKILL.md"), hasher);
+    }
+}
+
+/// Its name, size and time.
+fn of_file(file: &Path, hasher: &mut DefaultHasher) {
+    if let Ok(found) = std::fs::metadata(file) {
+        (file, found.len(), found.modified().ok()).hash(hasher);
     }
 }

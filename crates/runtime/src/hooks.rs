@@ -169,7 +169,7 @@ pub(crate) fn agent_hooks(
     let source = HookSource {
         file: project.dir.shown(&definition.path),
         origin: match definition.origin {
-            "user" | "plugin" => HookOrigin::User,
+            "user" | "plugin" | "caller" => HookOrigin::User,
             _ => HookOrigin::Project,
         },
         plugin: None,

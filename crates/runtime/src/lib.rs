@@ -64,7 +64,8 @@ pub use codespar_policy::printable;
 pub use codespar_pulls::OWN_BRANCHES;
 pub use command_files::{ProjectCommand, ProjectCommands, PromptPart};
 pub use configuration::{
-    definitions, definitions_in, definitions_with_plugins, extra_dirs, plugins, rules, sandbox,
+    definitions, definitions_in, definitions_with_plugins, extra_dirs, plugins, project_skills,
+    rules, sandbox,
 };
 pub use crash::crash_point;
 pub use dev::{

@@ -47,6 +47,8 @@ pub struct ProjectOptions {
     pub agent: Option<String>,
     /// Agents of the caller; they win over those of files.
     pub agents: Vec<AgentDefinition>,
+    /// What of the options is left out, to be told with what is left out of files.
+    pub warnings: Vec<String>,
     /// The skills on offer; all when absent.
     pub skills: Option<Vec<String>>,
     /// Which settings files count in full, and whose instruction files, skills, agents, commands
@@ -69,6 +71,19 @@ pub enum ServerText {
     Json(String),
     /// The same from a program, such as an editor: variables are not replaced in it.
     Passed(String),
+    /// Of a plugin: what is wrong in it is told, and the rest is used.
+    OfPlugin(PluginServers),
+}
+
+/// MCP servers of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginServers {
+    /// Where the plugin is: `${CLAUDE_PLUGIN_ROOT}`.
+    pub(crate) root: PathBuf,
+    /// The file that they are in.
+    pub(crate) file: PathBuf,
+    /// The part of the file, if it has more.
+    pub(crate) text: Option<String>,
 }
 
 impl ServerText {
@@ -123,9 +138,12 @@ impl ProjectOptions {
         appended.push_str(text);
     }
 
-    /// Adds agents from an object of definitions by name. The error says which field is wrong.
+    /// Adds agents from an object of definitions by name. The error says which field is wrong; a
+    /// field without a meaning here becomes a warning of the project.
     pub fn add_agents(&mut self, agents: &serde_json::Value) -> Result<(), String> {
-        self.agents.extend(agent_json::read(agents)?);
+        let (agents, warnings) = agent_json::read(agents)?;
+        self.agents.extend(agents);
+        self.warnings.extend(warnings);
         Ok(())
     }
 }

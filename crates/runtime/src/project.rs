@@ -23,7 +23,7 @@ use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, stan
 use parking_lot::RwLock;
 
 use crate::{
-    OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError, ServerText,
+    OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
     budgets::Budgets,
     configuration::{
         denied, extra_dirs, extras, plugins, rules, sandbox, unknown_agent, unknown_tools,
@@ -132,10 +132,10 @@ impl ProjectConfig {
             return Err(unknown_agent(name, &agents));
         }
         warnings.extend(settings.warnings.iter().cloned());
+        warnings.extend(options.warnings.iter().cloned());
         warnings.extend(unknown_tools(&options)?);
         let mut server_files = options.mcp_config.clone();
-        let of_plugins = plugins.iter().filter_map(Plugin::servers);
-        server_files.extend(of_plugins.map(ServerText::File));
+        server_files.extend(plugins.iter().flat_map(Plugin::servers));
         let reach = match options.strict_mcp_config {
             true => ServerReach::Named,
             false => ServerReach::All,

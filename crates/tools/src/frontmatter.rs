@@ -36,11 +36,20 @@ pub struct Split<'a> {
     pub body_first_line: usize,
 }
 
+/// Whether a text begins with a head, complete or not.
+pub fn has_head(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.lines().next().is_some_and(is_rule)
+}
+
+fn is_rule(line: &str) -> bool {
+    line.trim_end() == "---"
+}
+
 /// Takes a text apart. A byte order mark and CRLF are fine; a head there must be.
 pub fn split(text: &str) -> Result<Split<'_>, FrontmatterError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
-    let is_rule = |line: &str| line.trim_end() == "---";
     // Some editors make a heading of the last field: the line below it gets as long as the field.
     let is_end = |line: &str| {
         let line = line.trim_end();

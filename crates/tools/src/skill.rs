@@ -10,7 +10,7 @@
 //! cost no context. A skill is text only: loading it grants nothing and runs nothing.
 //!
 //! Heads are read leniently, since most were written for another tool: unknown fields are ignored,
-//! and a description that is no YAML is the text of its line.
+//! a description that is no YAML is the text of its line, and there need not be a head at all.
 
 use std::{
     fs,
@@ -25,7 +25,9 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, frontmatter, input,
+    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking,
+    frontmatter::{self, Fields, FrontmatterError},
+    input,
 };
 
 /// The file that makes a directory a skill.
@@ -111,25 +113,67 @@ impl Skills {
     /// Looks through the directories; of two skills with one name the first counts. What cannot
     /// be used comes back as problems. A directory that is not there is no problem.
     pub fn load(dirs: &[SkillDir]) -> (Self, Vec<SkillProblem>) {
-        let mut skills: Vec<Skill> = Vec::new();
-        let mut problems = Vec::new();
+        let mut found = (Self::default(), Vec::new());
         for SkillDir { path, origin } in dirs {
-            let mut places: Vec<PathBuf> = fs::read_dir(path)
-                .into_iter()
-                .flatten()
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|place| place.join(FILE).is_file())
-                .collect();
-            places.sort_unstable();
-            for place in places {
-                match read(&place, origin) {
-                    Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
-                    Ok(skill) => skills.push(skill),
-                    Err(problem) => problems.push(problem),
-                }
+            found.0.add(&Self::places(path), origin, &mut found.1);
+        }
+        found
+    }
+
+    /// The same for directories that are skills themselves.
+    pub fn of_places(places: &[PathBuf], origin: &'static str) -> (Self, Vec<SkillProblem>) {
+        let mut found = (Self::default(), Vec::new());
+        found.0.add(places, origin, &mut found.1);
+        found
+    }
+
+    fn add(&mut self, places: &[PathBuf], origin: &'static str, problems: &mut Vec<SkillProblem>) {
+        for place in places {
+            match read(place, origin) {
+                Ok(skill) if self.get(&skill.name).is_some() => {}
+                Ok(skill) => self.0.push(skill),
+                Err(problem) => problems.push(problem),
             }
         }
-        (Self(skills), problems)
+    }
+
+    /// The directories in this one that are skills, by name.
+    pub fn places(dir: &Path) -> Vec<PathBuf> {
+        let mut places: Vec<PathBuf> = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|place| Self::is_place(place))
+            .collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Whether a directory is a skill.
+    pub fn is_place(dir: &Path) -> bool {
+        dir.join(FILE).is_file()
+    }
+
+    /// Every skill in a directory, however deep, whatever it is called: to look for mistakes. Also
+    /// what was not looked at.
+    pub fn check(dir: &Path) -> (Vec<Skill>, Vec<SkillProblem>) {
+        let nested = codespar_files::nested(dir, "md");
+        let left_out = nested.left_out.into_iter();
+        let mut problems: Vec<SkillProblem> = left_out
+            .map(|(path, why)| SkillProblem {
+                path,
+                line: 1,
+                message: format!("cannot be read: {why}"),
+            })
+            .collect();
+        let mut skills = Vec::new();
+        for file in nested.files.iter().filter(|file| file.ends_with(FILE)) {
+            match read(file.parent().unwrap_or(dir), "checked") {
+                Ok(skill) => skills.push(skill),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (skills, problems)
     }
 
     pub fn get(&self, name: &str) -> Option<&Skill> {
@@ -229,8 +273,7 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     };
     let text = codespar_files::read_text(&path, MAX_BYTES)
         .map_err(|error| problem(1, format!("cannot be read: {error}")))?;
-    let (fields, body, _) = frontmatter::parse_loosely(&text, &KNOWN)
-        .map_err(|error| problem(error.line, error.message))?;
+    let (fields, body) = head_and_body(&text).map_err(|it| problem(it.line, it.message))?;
     let at = |key: &str| {
         let found = text.lines().position(|line| line.starts_with(key));
         found.map_or(1, |index| index + 1)
@@ -258,12 +301,8 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
             format!("`{written}` is not a name: use letters, digits and hyphens"),
         ));
     }
-    // Without one, its first line says what it is about; an empty one was left out by mistake.
-    let description = match fields.contains_key("description") {
-        true => word("description"),
-        false => first_line(body),
-    };
-    let Some(description) = description else {
+    // Without one, the text says what it is about.
+    let Some(description) = word("description").or_else(|| first_paragraph(body)) else {
         let message = "the description is empty: say when to use this skill".to_owned();
         return Err(problem(at("description:"), message));
     };
@@ -294,9 +333,29 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     })
 }
 
-fn first_line(body: &str) -> Option<String> {
-    let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
-    lines
+/// All fields are optional, and so is the head.
+fn head_and_body(text: &str) -> Result<(Fields, &str), FrontmatterError> {
+    if !frontmatter::has_head(text) {
+        return Ok((Fields::new(), text));
+    }
+    let (fields, body, _) = frontmatter::parse_loosely(text, &KNOWN)?;
+    Ok((fields, body))
+}
+
+/// The first lines that belong together, on one line. A heading says less than what follows it, and
+/// is taken where nothing does.
+fn first_paragraph(body: &str) -> Option<String> {
+    let lines = || body.lines().map(str::trim);
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let text: Vec<&str> = lines()
+        .skip_while(|line| !is_text(line))
+        .take_while(is_text)
+        .collect();
+    if !text.is_empty() {
+        return Some(text.join(" "));
+    }
+    let headings = lines().map(|line| line.trim_start_matches('#').trim());
+    headings
         .filter(|line| !line.is_empty())
         .map(str::to_owned)
         .next()
@@ -370,10 +429,15 @@ fn text(skill: &Skill, args: &str) -> Result<String, ToolError> {
     let path = dir.join(FILE);
     let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));
     let text = codespar_files::read_text(&path, MAX_BYTES).map_err(|error| wrong(&error))?;
-    let body = frontmatter::split(&text)
-        .map_err(|error| wrong(&error))?
-        .body
-        .trim();
+    let body = match frontmatter::has_head(&text) {
+        true => {
+            frontmatter::split(&text)
+                .map_err(|error| wrong(&error))?
+                .body
+        }
+        false => text.as_str(),
+    };
+    let body = body.trim_start_matches('\u{feff}').trim();
     let body = if body.contains("$ARGUMENTS") {
         body.replace("$ARGUMENTS", args)
     } else if args.is_empty() || args == "$ARGUMENTS" {
@@ -428,7 +492,10 @@ mod tests {
     fn skills_are_found_the_first_directory_wins_and_problems_have_a_line() {
         let bench = Bench::new();
         bench.write("near/pdf/SKILL.md", "---\nname: pdf\ndescription: Near\n  one\nallowed-tools: Read, Bash(git add, git log)\nlicense: MIT\n---\nBody");
-        bench.write("near/broken/SKILL.md", "name: broken\ndescription: [\n");
+        bench.write(
+            "near/broken/SKILL.md",
+            "---\nname: broken\ndescription: d\n",
+        );
         bench.write(
             "near/blank/SKILL.md",
             "---\nname: blank\ndescription: ' '\n---\n",
@@ -494,7 +561,7 @@ mod tests {
         );
         files.write(
             "s/look/SKILL.md",
-            "---\nuser-invocable: false\ncontext: fork\nagent: Explore\n---\n# Looks around\nLook",
+            "---\nuser-invocable: false\ncontext: fork\nagent: Explore\n---\n# Look\n\nLooks\naround\n\nMore",
         );
         let skills = load(&files, &["s"]).0;
         assert_eq!(skills.listing(), "- look: Looks around");
@@ -519,6 +586,35 @@ mod tests {
         assert!(told.starts_with(
             "Let a subagent carry this skill out: call Task with subagent_type `Explore`"
         ));
+    }
+
+    #[tokio::test]
+    async fn a_skill_needs_no_head() {
+        let files = Bench::new();
+        files.write(
+            "s/tidy/SKILL.md",
+            "# Tidy up\n\nSorts\nimports.\n\nThen more.\n",
+        );
+        files.write("s/title/SKILL.md", "\u{feff}# A title alone\n");
+        files.write("s/empty/SKILL.md", "\n");
+        files.write(
+            "s/blank/SKILL.md",
+            "---\ndescription: ''\n---\nOf the text\n",
+        );
+        let (skills, problems) = load(&files, &["s"]);
+        assert_eq!(
+            skills.listing(),
+            "- blank: Of the text\n- tidy: Sorts imports.\n- title: A title alone"
+        );
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].path.ends_with("s/empty/SKILL.md"));
+        let text = skills.text("tidy").unwrap();
+        assert!(
+            text.ends_with("# Tidy up\n\nSorts\nimports.\n\nThen more."),
+            "{text}"
+        );
+        let (checked, problems) = Skills::check(&files.path("."));
+        assert_eq!((checked.len(), problems.len()), (3, 1));
     }
 
     #[test]

@@ -254,8 +254,20 @@ impl Reading<'_> {
     fn unknown(&mut self) {
         let keys: Vec<String> = self.fields.keys().cloned().collect();
         for key in keys.iter().filter(|key| !KNOWN.contains(&key.as_str())) {
-            self.warn(key, format!("`{key}` is not known and left out"));
+            self.warn(key, field_left_out(key));
         }
+    }
+}
+
+/// What is said of a field that has no meaning here.
+pub fn field_left_out(key: &str) -> String {
+    match key {
+        "effort" => "`effort` is left out: an agent has the effort of its session".to_owned(),
+        "mcpServers" => {
+            let told = "an agent has the MCP servers of its session, as far as `tools` names them";
+            format!("`mcpServers` is left out: {told}")
+        }
+        _ => format!("`{key}` is not known and left out"),
     }
 }
 

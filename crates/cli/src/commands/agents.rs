@@ -17,7 +17,7 @@ use codespar_runtime::{
 
 /// List agents, or check custom ones (.codespar/agents, .claude/agents).
 ///
-/// A definition is a markdown file: a frontmatter with `name` and `description` (and, if wanted,
+/// A definition is a markdown file in one of these directories or below it: a frontmatter with `name` and `description` (and, if wanted,
 /// tools, disallowedTools, model, permissionMode, maxTurns, maxWallSeconds, skills, isolation, background, color,
 /// hooks) and the agent's prompt below it.
 ///
@@ -61,7 +61,10 @@ pub(crate) fn run(
         Verb::List { json } => list(*json, project_dir),
         Verb::Check { json, dir } => {
             let found = match dir {
-                Some(dir) => definitions_in(dir),
+                Some(dir) => {
+                    super::must_be_dir(dir)?;
+                    definitions_in(dir)
+                }
                 None => definitions(project_dir, TrustFilter::Any),
             };
             check(*json, &found)

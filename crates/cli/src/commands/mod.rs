@@ -33,6 +33,7 @@ pub(crate) mod serve;
 pub(crate) mod session;
 mod session_rewind;
 pub(crate) use session_rewind::{RewindTexts, failed as rewind_failed};
+pub(crate) mod skills;
 pub(crate) mod task;
 mod task_questions;
 mod task_runner;
@@ -42,9 +43,22 @@ pub(crate) mod token;
 pub(crate) mod trust;
 pub(crate) mod worker;
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::{error::CommandError, printer};
+
+/// Where nothing is, nothing can be checked.
+fn must_be_dir(dir: &Path) -> Result<(), CommandError> {
+    match dir.is_dir() {
+        true => Ok(()),
+        false => Err(CommandError::Usage(format!(
+            "{} is not a directory",
+            dir.display()
+        ))),
+    }
+}
 
 /// Prints a value as JSON, for programs.
 fn print_json(value: &impl Serialize) -> Result<(), CommandError> {

@@ -15,8 +15,8 @@ mod work;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{Agent, Recovered, SessionEndReason};
-use codespar_protocol::{Message, Outcome, RunResult, SessionId, SessionMode};
+use codespar_agent::{Recovered, SessionEndReason};
+use codespar_protocol::{Outcome, RunResult, SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ use crate::{
         output::{Printer, PrinterParts},
         partial::Partials,
         structured::{StructuredAnswers, StructuredEnd},
-        work::{RunWork, WorkParts, settled},
+        work::{Prepared, RunWork, WorkParts, settled},
     },
     signals::Signals,
     stdin::{self, Piped},
@@ -61,8 +61,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     // First: a prompt that another option took for its value would be waited for.
     let mut options = cli.session.project_options()?;
     let given = prompt_argument(&cli);
-    let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
-    let prompt = prompt(given, is_resuming).await?;
+    let prompt = prompt(given, is_resuming(&cli)).await?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let structured = structured_answers(&cli, &mut options)?;
@@ -107,11 +106,19 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let run = tokio::spawn(async move {
         let parts = WorkParts {
             project: &own_project,
-            structured: structured.as_ref(),
             printer: &own_printer,
             cancel: &cancel,
         };
-        let end = work.run(&mut agent, &parts).await;
+        let end: StructuredEnd = match work.prepare(&mut agent, &parts).await {
+            Prepared::Over(end) => end,
+            Prepared::Turn {
+                message,
+                rules: _until_the_end,
+            } => match &structured {
+                Some(answers) => answers.run(&mut agent, message, &cancel).await,
+                None => agent.run(message, cancel.clone()).await.into(),
+            },
+        };
         let limit = match end.result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,
@@ -125,11 +132,8 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         forget(&project, id).await;
     }
     let closed = runtime.close().await;
-    if let Err(error) = &closed
-        && result.outcome == Outcome::Success
-    {
-        result.outcome = Outcome::ErrorDuringExecution;
-        result.result = format!("{}\n\n{error}", result.result);
+    if let Err(error) = &closed {
+        not_stored(&mut result, error);
     }
     printer.finish(&result, output.as_ref())?;
     if signals.exit_code().is_none() && closed.is_ok() {
@@ -138,31 +142,24 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     Ok(exit_code(&result, &signals))
 }
 
+/// What could not be stored is no success.
+fn not_stored(result: &mut RunResult, error: &dyn std::fmt::Display) {
+    if result.outcome == Outcome::Success {
+        result.outcome = Outcome::ErrorDuringExecution;
+        result.result = format!("{}\n\n{error}", result.result);
+    }
+}
+
+fn is_resuming(cli: &Cli) -> bool {
+    cli.session.resume.is_some() || cli.session.continue_last
+}
+
 /// A panic of the run is one of this process.
 fn joined<T>(ended: Result<T, tokio::task::JoinError>) -> Result<T, CommandError> {
     ended.map_err(|failed| match failed.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(error) => CommandError::Failed(error.to_string()),
     })
-}
-
-/// A run, in the form that was asked for if one was.
-pub(crate) async fn one_turn(
-    agent: &mut Agent,
-    structured: Option<&StructuredAnswers>,
-    prompt: Option<Message>,
-    cancel: CancellationToken,
-) -> StructuredEnd {
-    match structured {
-        Some(answers) => {
-            answers.equip(agent);
-            answers.run(agent, prompt, &cancel).await
-        }
-        None => StructuredEnd {
-            result: agent.run(prompt, cancel).await,
-            output: None,
-        },
-    }
 }
 
 /// Prints the run.

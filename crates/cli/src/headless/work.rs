@@ -7,9 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     commands::{self, PromptKind, TurnRules},
-    one_turn,
     output::Printer,
-    structured::{StructuredAnswers, StructuredEnd},
+    structured::StructuredEnd,
 };
 use crate::error::CommandError;
 
@@ -28,10 +27,29 @@ pub(super) enum RunWork {
     Compact,
 }
 
+/// What is left to do for the agent.
+pub(super) enum Prepared {
+    /// A turn with this message, while these rules are in force.
+    Turn {
+        message: Option<Message>,
+        rules: Option<TurnRules>,
+    },
+    /// Nothing.
+    Over(StructuredEnd),
+}
+
+impl Prepared {
+    fn turn(message: Option<Message>) -> Self {
+        Self::Turn {
+            message,
+            rules: None,
+        }
+    }
+}
+
 /// What a run has besides its agent.
 pub(super) struct WorkParts<'a> {
     pub(super) project: &'a Project,
-    pub(super) structured: Option<&'a StructuredAnswers>,
     pub(super) printer: &'a Printer,
     pub(super) cancel: &'a CancellationToken,
 }
@@ -83,21 +101,21 @@ impl RunWork {
         Some(project.provider.choice_for(Some(model), &project.settings))
     }
 
-    /// Does it, to its end.
-    pub(super) async fn run(self, agent: &mut Agent, parts: &WorkParts<'_>) -> StructuredEnd {
+    /// Everything but the turn of the agent.
+    pub(super) async fn prepare(self, agent: &mut Agent, parts: &WorkParts<'_>) -> Prepared {
         match self {
-            Self::Resume => parts.turn(agent, None).await,
-            Self::ServerPrompt(message) => parts.turn(agent, Some(message)).await,
+            Self::Resume => Prepared::turn(None),
+            Self::ServerPrompt(message) => Prepared::turn(Some(message)),
             Self::Prompt(text) => {
                 let message = parts.attached(agent, text, NamedBy::User).await;
-                parts.turn(agent, Some(message)).await
+                Prepared::turn(Some(message))
             }
             Self::Command {
                 name,
                 command,
                 arguments,
             } => {
-                let (_rules, warning) = TurnRules::add(parts.project, &name, &command);
+                let (rules, warning) = TurnRules::add(parts.project, &name, &command);
                 if let Some(warning) = warning {
                     parts.warn(warning);
                 }
@@ -105,24 +123,25 @@ impl RunWork {
                 match text {
                     Ok(text) => {
                         let message = parts.attached(agent, text, NamedBy::File).await;
-                        parts.turn(agent, Some(message)).await
+                        Prepared::Turn {
+                            message: Some(message),
+                            rules: Some(rules),
+                        }
                     }
-                    Err(why) => parts.end(agent, why, Outcome::ErrorDuringExecution),
+                    Err(why) => {
+                        Prepared::Over(parts.end(agent, why, Outcome::ErrorDuringExecution))
+                    }
                 }
             }
             Self::Compact => {
                 let (text, outcome) = commands::compact(agent, parts.cancel).await;
-                parts.end(agent, text, outcome)
+                Prepared::Over(parts.end(agent, text, outcome))
             }
         }
     }
 }
 
 impl WorkParts<'_> {
-    async fn turn(&self, agent: &mut Agent, message: Option<Message>) -> StructuredEnd {
-        one_turn(agent, self.structured, message, self.cancel.clone()).await
-    }
-
     fn end(&self, agent: &Agent, text: String, outcome: Outcome) -> StructuredEnd {
         let is_interrupted = outcome != Outcome::Success && self.cancel.is_cancelled();
         let mut result = commands::without_answer(agent.session(), text, outcome);

@@ -25,6 +25,7 @@ mod acp;
 mod acp_client;
 mod acp_sessions;
 mod agent_calls;
+mod agent_collections;
 mod agent_sdks;
 mod agents;
 mod apply;

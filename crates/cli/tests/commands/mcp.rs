@@ -29,7 +29,7 @@ fn server() -> PathBuf {
 }
 
 /// The testkit's server over standard streams, with the mark by which its processes are found.
-fn entry(args: &[&str]) -> Value {
+pub(crate) fn entry(args: &[&str]) -> Value {
     json!({
         "command": server(),
         "args": args,

@@ -3,10 +3,13 @@
 
 use std::fs;
 
-use codespar_testkit::{Script, Turn};
-use serde_json::json;
+use codespar_testkit::{Script, SdkClient, Turn};
+use serde_json::{Value, json};
 
-use crate::common::{Bench, one_command, parsed, session};
+use crate::{
+    common::{Bench, one_command, parsed, session, tool_results},
+    mcp::entry,
+};
 
 fn system(bench: &Bench) -> String {
     bench.server.requests()[0].system_text()
@@ -177,6 +180,153 @@ fn a_plugin_brings_agents_skills_commands_and_hooks() {
         !listed.to_string().contains("guard:scout"),
         "only where it is named"
     );
+}
+
+/// The files of a plugin that the user names, and the place of it.
+fn plugin(bench: &Bench, name: &str, files: &[(&str, &str)]) -> String {
+    let place = bench.room.home().join(name);
+    for (name, text) in files {
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    place.to_str().unwrap().to_owned()
+}
+
+/// A client of a session with this plugin, and what the session says of itself.
+fn with_plugin(bench: &Bench, dir: &str) -> (SdkClient, Value) {
+    let args = [
+        "--input-format=stream-json",
+        "--output-format=stream-json",
+        "--verbose",
+        "--allowedTools=mcp__kit,mcp__inline",
+        "--plugin-dir",
+        dir,
+    ];
+    let mut client = SdkClient::start(&mut bench.command(&args)).unwrap();
+    let told = client.request(&json!({"subtype": "initialize"}));
+    (client, told.unwrap().unwrap())
+}
+
+fn has(list: &Value, name: &str) -> bool {
+    list.as_array().unwrap().iter().any(|it| it["name"] == name)
+}
+
+#[test]
+fn servers_and_commands_of_a_plugin_are_there_and_can_be_used() {
+    let call = |server: &str| {
+        let text = json!({"text": format!("from {server}")});
+        Turn::tool(format!("mcp__{server}__echo"), &text)
+    };
+    let script = Script::new()
+        .turn(call("kit"))
+        .turn(call("inline"))
+        .turn(Turn::text("done"));
+    let bench = Bench::new(script);
+    let manifest = json!({
+        "name": "pack",
+        "mcpServers": {"inline": entry(&[])},
+        "commands": ["./extra/tidy.md"],
+    });
+    let files = [
+        (".claude-plugin/plugin.json", manifest.to_string()),
+        // Without `mcpServers` around it.
+        (".mcp.json", json!({"kit": entry(&[])}).to_string()),
+        ("commands/git/hello.md", "Say PLUGIN-HELLO to $1".to_owned()),
+        ("extra/tidy.md", "Tidy up".to_owned()),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let dir = plugin(&bench, "pack", &files);
+    let (mut client, told) = with_plugin(&bench, &dir);
+    for name in ["pack:git:hello", "pack:tidy"] {
+        assert!(has(&told["commands"], name), "{name} in {told}");
+    }
+    client.prompt("/pack:git:hello Ann").unwrap();
+    let lines = client.turn().unwrap();
+    assert_eq!(tool_results(&lines), ["from kit", "from inline"]);
+    let begun = lines.iter().find(|line| line["subtype"] == "init").unwrap();
+    for name in ["kit", "inline"] {
+        let servers = &begun["mcp_servers"];
+        let is_there = |it: &&Value| it["name"] == name && it["status"] == "connected";
+        assert!(
+            servers.as_array().unwrap().iter().any(|it| is_there(&it)),
+            "{servers}"
+        );
+    }
+    let asked = bench.server.requests()[0].messages()[0].to_string();
+    assert!(asked.contains("Say PLUGIN-HELLO to Ann"), "{asked}");
+}
+
+#[test]
+fn a_plugin_names_its_files_in_its_manifest_and_what_has_no_meaning_is_told() {
+    let bench = Bench::new(one_command("touch made"));
+    let hook = json!({"type": "command", "command": "echo the manifest refuses >&2; exit 2"});
+    let manifest = json!({
+        "name": "pack", "version": "1.0.0", "author": {"name": "us"},
+        "agents": ["./people/scout.md", "./more"],
+        "skills": ["./one", "../outside"],
+        "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]},
+        "mcpServers": "./servers.json",
+        "lspServers": {"x": {}},
+    });
+    let scout = "---\nname: scout\ndescription: Scouts\n---\nScout.\n";
+    let files = [
+        (".claude-plugin/plugin.json", manifest.to_string()),
+        ("agents/team/lead.md", scout.replace("scout", "lead")),
+        ("people/scout.md", scout.to_owned()),
+        ("people/other.md", scout.replace("scout", "other")),
+        ("more/cook.md", scout.replace("scout", "cook")),
+        ("one/SKILL.md", "Looks around.\n".to_owned()),
+        ("servers.json", r#"{"bad": {"command": 5}}"#.to_owned()),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let dir = plugin(&bench, "pack", &files);
+    let args = ["-p", "go", "--allowedTools", "Bash", "--plugin-dir", &dir];
+    let finished = bench.run(&args);
+    let request = bench.server.last_request().unwrap();
+    assert_eq!(
+        request.tool_results()[0].text,
+        "permission denied: a PreToolUse hook refused it: the manifest refuses"
+    );
+    let text = request.system_text();
+    assert!(text.contains("- pack:one: Looks around."), "{text}");
+    for told in [
+        "plugin.json: `lspServers` is left out: it has no meaning here",
+        "plugin.json: `skills: ../outside` is left out",
+        "servers.json:1: mcpServers.bad: invalid type",
+    ] {
+        assert!(
+            finished.stderr.contains(told),
+            "{told}: {}",
+            finished.stderr
+        );
+    }
+    let (_client, told) = with_plugin(&bench, &dir);
+    for name in ["pack:team:lead", "pack:scout", "pack:cook"] {
+        assert!(has(&told["agents"], name), "{name} in {told}");
+    }
+    assert!(!has(&told["agents"], "pack:other"), "it is not named");
+}
+
+#[test]
+fn fields_without_a_meaning_of_agents_of_a_caller_are_told() {
+    let bench = Bench::new(Script::of([Turn::text("done")]));
+    let agents = json!({"poet": {
+        "description": "d", "prompt": "p", "effort": "high", "memory": "user", "color": "red",
+    }});
+    let finished = bench.run(&["-p", "go", "--agents", &agents.to_string()]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    for told in [
+        "agent poet: `effort` is left out",
+        "agent poet: `memory` is not known and left out",
+    ] {
+        assert!(
+            finished.stderr.contains(told),
+            "{told}: {}",
+            finished.stderr
+        );
+    }
+    assert!(!finished.stderr.contains("color"), "{}", finished.stderr);
 }
 
 /// A plugin whose hook refuses commands, where the other tool would have put it.

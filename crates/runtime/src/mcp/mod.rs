@@ -3,6 +3,7 @@
 //! ```text
 //! passed as text           by the caller, such as an editor: may start
 //! --mcp-config FILE|JSON   named by the caller: may start
+//! plugins                  named or installed by the user: may start
 //! settings of the user     may start
 //! ~/.claude.json           may start
 //! .mcp.json of a project   may start if the user approved this very definition,
@@ -27,7 +28,10 @@ use codespar_mcp::{
 pub(crate) use self::source::ProjectServers;
 pub use self::{approvals::remember, mentions::mentioned_resources, source::unknown};
 use crate::{
-    error::RuntimeError, options::ServerText, project_dir::ProjectDir, settings::Settings,
+    error::RuntimeError,
+    options::{PluginServers, ServerText},
+    project_dir::ProjectDir,
+    settings::Settings,
 };
 
 /// The project's file.
@@ -67,7 +71,7 @@ impl ServerList {
         named: &[ServerText],
         reach: ServerReach,
     ) -> Result<Self, RuntimeError> {
-        let variables = |name: &str| project_dir.var(name).map(str::to_owned);
+        let variables = |name: &str| variable(project_dir, name);
         let mut list = Self::default();
         let mut taken = BTreeMap::new();
         for text in named {
@@ -188,6 +192,36 @@ fn passed(text: &str) -> Result<ServerConfigs, RuntimeError> {
     }
 }
 
+/// What a plugin brings. What is wrong in it is told like a mistake in a file of the user.
+fn of_plugin(servers: &PluginServers, project_dir: &ProjectDir) -> ServerConfigs {
+    let PluginServers { root, file, text } = servers;
+    let variables = |name: &str| in_plugin(root, name).or_else(|| variable(project_dir, name));
+    let read = match text {
+        Some(text) => ServerConfigs::parse(text, file, Origin::CommandLine, variables),
+        None => {
+            ServerConfigs::read(file, Origin::CommandLine, variables).map(Option::unwrap_or_default)
+        }
+    };
+    let mut found = read.unwrap_or_else(|problem| ServerConfigs {
+        problems: vec![problem],
+        ..ServerConfigs::default()
+    });
+    if text.is_some() {
+        // Lines were counted from where the part begins.
+        found.problems.iter_mut().for_each(|it| it.line = None);
+    }
+    found
+}
+
+fn in_plugin(root: &Path, name: &str) -> Option<String> {
+    let is_root = matches!(name, "CLAUDE_PLUGIN_ROOT" | "CODESPAR_PLUGIN_ROOT");
+    is_root.then(|| root.display().to_string())
+}
+
+fn variable(project_dir: &ProjectDir, name: &str) -> Option<String> {
+    project_dir.var(name).map(str::to_owned)
+}
+
 /// What a caller names: a mistake in it is the caller's.
 fn of_caller(text: &ServerText, project_dir: &ProjectDir) -> Result<ServerConfigs, RuntimeError> {
     let usage =
@@ -196,20 +230,17 @@ fn of_caller(text: &ServerText, project_dir: &ProjectDir) -> Result<ServerConfig
         ServerText::File(file) => file.as_path(),
         ServerText::Json(_) => Path::new("--mcp-config"),
         ServerText::Passed(text) => return passed(text),
+        ServerText::OfPlugin(servers) => return Ok(of_plugin(servers, project_dir)),
     };
     // In the file of a plugin, where the plugin is.
-    let root = path.parent().unwrap_or(path).display().to_string();
-    let variables = |name: &str| match name {
-        "CLAUDE_PLUGIN_ROOT" | "CODESPAR_PLUGIN_ROOT" => Some(root.clone()),
-        _ => project_dir.var(name).map(str::to_owned),
-    };
+    let root = path.parent().unwrap_or(path);
+    let variables = |name: &str| in_plugin(root, name).or_else(|| variable(project_dir, name));
     let found = match text {
-        ServerText::File(file) => ServerConfigs::read(file, Origin::CommandLine, variables)
-            .map_err(|problem| usage(&problem))?
-            .ok_or_else(|| usage(&format!("{} is not there", file.display())))?,
         ServerText::Json(json) => ServerConfigs::parse(json, path, Origin::CommandLine, variables)
             .map_err(|problem| usage(&problem))?,
-        ServerText::Passed(text) => return passed(text),
+        _ => ServerConfigs::read(path, Origin::CommandLine, variables)
+            .map_err(|problem| usage(&problem))?
+            .ok_or_else(|| usage(&format!("{} is not there", path.display())))?,
     };
     match found.problems.first() {
         Some(problem) => Err(usage(problem)),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use codespar_agent::MAX_DEFINITION_BYTES;
-use codespar_files::OpenError;
+use codespar_files::{LeftOut, OpenError};
 use codespar_mcp::MAX_CONFIG_BYTES;
 use codespar_tasks::MAX_WORKFLOW_BYTES;
 use codespar_tools::sandbox::is_placeholder;
@@ -75,27 +75,10 @@ const AT_ROOT: [(&str, ProjectFileKind, u64); 5] = [
     (".mcp.json", ProjectFileKind::Servers, MAX_CONFIG_BYTES),
 ];
 
-/// In the root and each directory from there down to the working directory.
-const IN_DIRS: [(&str, &str, ProjectFileKind, u64); 3] = [
-    (
-        ".codespar/agents",
-        "md",
-        ProjectFileKind::Agent,
-        MAX_DEFINITION_BYTES,
-    ),
-    (
-        ".claude/agents",
-        "md",
-        ProjectFileKind::Agent,
-        MAX_DEFINITION_BYTES,
-    ),
-    (
-        ".codespar/workflows",
-        "toml",
-        ProjectFileKind::Workflow,
-        MAX_WORKFLOW_BYTES,
-    ),
-];
+/// In the root and each directory from there down to the working directory. Agents are in
+/// directories below these, too.
+const AGENT_DIRS: [&str; 2] = [".codespar/agents", ".claude/agents"];
+const WORKFLOW_DIR: &str = ".codespar/workflows";
 
 /// What is read as the user's own, so that it is not the project's even if the project is around
 /// it.
@@ -108,7 +91,7 @@ pub(super) struct Own {
 impl Own {
     fn has(&self, path: &Path) -> bool {
         self.files.iter().any(|file| file == path)
-            || self.agent_dirs.iter().any(|dir| path.parent() == Some(dir))
+            || self.agent_dirs.iter().any(|dir| path.starts_with(dir))
             || self.command_dirs.iter().any(|dir| path.starts_with(dir))
     }
 }
@@ -126,10 +109,11 @@ pub(super) fn find(root: &Path, cwd: &Path, own: &Own) -> Vec<Found> {
     }
     let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(root));
     for dir in dirs {
-        for (sub, extension, kind, max) in IN_DIRS {
-            for path in names(&dir.join(sub), extension) {
-                reader.add(&path, kind, max);
-            }
+        for sub in AGENT_DIRS {
+            reader.add_agents(&dir.join(sub));
+        }
+        for path in names(&dir.join(WORKFLOW_DIR), "toml") {
+            reader.add(&path, ProjectFileKind::Workflow, MAX_WORKFLOW_BYTES);
         }
     }
     for dir in COMMAND_DIRS {
@@ -140,39 +124,12 @@ pub(super) fn find(root: &Path, cwd: &Path, own: &Own) -> Vec<Found> {
     reader.found
 }
 
-/// Directories below a directory of commands.
-const DEEPEST: usize = 4;
-
 /// Files with this ending in a directory and those below it, in order of name. Links are not
 /// followed: a repository must not bring files from elsewhere.
 pub(crate) fn nested_files(dir: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    collect(dir, extension, 0, &mut found);
-    found
-}
-
-fn collect(dir: &Path, extension: &str, depth: usize, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return;
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .take(MAX_FILES)
-        .collect();
-    paths.sort();
-    for path in paths {
-        let Ok(kind) = std::fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if kind.is_dir() && depth < DEEPEST {
-            collect(&path, extension, depth + 1, found);
-        } else if kind.is_file()
-            && found.len() < MAX_FILES
-            && path.extension().is_some_and(|end| end == extension)
-        {
-            found.push(path);
-        }
-    }
+    let is_file = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+    let files = codespar_files::nested(dir, extension).files.into_iter();
+    files.filter(is_file).collect()
 }
 
 struct Reader<'a> {
@@ -183,10 +140,33 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Files in a directory and those below it. What is not looked at stays in the list with the
+    /// reason, and grants nothing.
+    fn add_agents(&mut self, dir: &Path) {
+        let nested = codespar_files::nested(dir, "md");
+        for path in nested.files {
+            self.add(&path, ProjectFileKind::Agent, MAX_DEFINITION_BYTES);
+        }
+        // What the sandbox put where the directory must not be made is none.
+        let is_none = |why: &LeftOut| {
+            let LeftOut::Unreadable(error) = why else {
+                return false;
+            };
+            error.kind() == io::ErrorKind::NotADirectory
+        };
+        for (path, why) in nested.left_out {
+            if !is_none(&why) && !self.own.has(&path) {
+                self.push(&path, ProjectFileKind::Agent, Err(why.to_string()));
+            }
+        }
+    }
+
     /// Absent files are left out. Files beyond the limits stay in the list with an error and grant
     /// nothing.
     fn add(&mut self, path: &Path, kind: ProjectFileKind, max: u64) {
-        if self.own.has(path) {
+        // A working directory among the agents has directories of agents of its own.
+        let is_known = |found: &Found| found.path.as_os_str() == path.as_os_str();
+        if self.own.has(path) || self.found.iter().any(is_known) {
             return;
         }
         let text = if self.found.len() >= MAX_FILES || self.total > MAX_TOTAL_BYTES {
@@ -200,6 +180,10 @@ impl Reader<'_> {
             }
         };
         self.total += text.as_ref().map_or(0, String::len);
+        self.push(path, kind, text);
+    }
+
+    fn push(&mut self, path: &Path, kind: ProjectFileKind, text: Result<String, String>) {
         let name = path.strip_prefix(self.root).unwrap_or(path);
         self.found.push(Found {
             name: name.to_string_lossy().into_owned(),

@@ -121,12 +121,18 @@ fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// The whole command line or address of each server.
+/// The whole command line or address of each server. A file without `mcpServers` can be the map of
+/// servers itself.
 fn of_servers(map: &Map<String, Value>) -> Vec<String> {
-    let Some(Value::Object(servers)) = map.get("mcpServers") else {
-        return Vec::new();
+    let (servers, is_flat) = match map.get("mcpServers") {
+        Some(Value::Object(servers)) => (servers, false),
+        None | Some(Value::Null) => (map, true),
+        Some(_) => return Vec::new(),
     };
-    let described = servers.iter().map(|(name, entry)| {
+    let servers = servers
+        .iter()
+        .filter(|(_, entry)| !is_flat || entry.is_object());
+    let described = servers.map(|(name, entry)| {
         let parts = entry["args"].as_array().into_iter().flatten();
         let parts = std::iter::once(&entry["command"])
             .chain(parts)
@@ -242,6 +248,8 @@ mod tests {
             of(ProjectFileKind::Servers, servers),
             ["MCP server a: sh -c x\\u{1b}[2J\\ny"]
         );
+        let flat = r#"{"$schema": "x", "a": {"command": "sh"}}"#;
+        assert_eq!(of(ProjectFileKind::Servers, flat), ["MCP server a: sh"]);
         let agent = "---\nname: a\ndescription: d\npermissionMode: acceptEdits\n---\nmodel: no\n";
         assert_eq!(
             of(ProjectFileKind::Agent, agent),

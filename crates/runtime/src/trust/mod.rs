@@ -197,10 +197,11 @@ impl ProjectTrust {
         granting.filter(|file| !self.trusts(file)).collect()
     }
 
-    /// Definitions of agents in a directory; without trust those that nobody trusts are left out.
+    /// Definitions of agents in a directory and those below it; without trust those that nobody
+    /// trusts are left out.
     pub fn agents(&self, dir: &Path, trust: TrustFilter) -> Vec<DefinitionFile> {
         let files = self.files.iter().filter(|file| {
-            let is_here = file.kind == ProjectFileKind::Agent && file.path.parent() == Some(dir);
+            let is_here = file.kind == ProjectFileKind::Agent && file.path.starts_with(dir);
             // One that could not be read is passed on with its error.
             is_here && (trust == TrustFilter::Any || file.text.is_err() || self.trusts(file))
         });

@@ -79,6 +79,64 @@ fn a_project_is_untrusted_until_the_user_says_so_and_after_each_change() {
 }
 
 #[test]
+fn an_agent_in_a_directory_below_needs_trust_like_any_other() {
+    let bench = Bench::new();
+    let name = ".claude/agents/team/web/page.md";
+    bench.file(name, "---\nname: page\n---\nx\n");
+    let dir = bench.root.join(".claude/agents");
+    let used = |trust| bench.project().agents(&dir, trust).len();
+    assert_eq!(bench.ignored(), [name]);
+    let counts = |bench: &Bench| (used(TrustFilter::Needed), bench.ignored().len());
+    assert_eq!((counts(&bench), used(TrustFilter::Any)), ((0, 1), 1));
+    bench.trust();
+    assert_eq!(counts(&bench), (1, 0));
+    bench.file(name, "---\nname: page\n---\ny\n");
+    assert_eq!(counts(&bench), (0, 1));
+    let shown = bench.project().details();
+    assert!(
+        shown.contains("page.md  changed") && shown.contains("+y"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_link_to_a_directory_of_agents_is_named_and_not_followed() {
+    let bench = Bench::new();
+    bench.file(".claude/agents/a.md", "---\nname: a\n---\nx\n");
+    let outside = bench.person.state.join("elsewhere");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("b.md"), "---\nname: b\n---\nx\n").unwrap();
+    symlink(&outside, bench.root.join(".claude/agents/team")).unwrap();
+    symlink(outside.join("b.md"), bench.root.join(".claude/agents/c.md")).unwrap();
+    bench.trust();
+    let dir = bench.root.join(".claude/agents");
+    let found = bench.project().agents(&dir, TrustFilter::Needed);
+    let found: Vec<(String, bool)> = found
+        .iter()
+        .map(|file| {
+            let name = file.path.strip_prefix(&dir).unwrap();
+            (name.display().to_string(), file.text.is_ok())
+        })
+        .collect();
+    let expected = [("a.md", true), ("c.md", false), ("team", false)];
+    assert_eq!(
+        found,
+        expected.map(|(name, is_read)| (name.to_owned(), is_read))
+    );
+}
+
+#[test]
+fn agents_in_directories_of_the_user_are_not_the_projects_if_the_home_is_the_project() {
+    let bench = Bench::new();
+    let home = bench.person.home.clone().unwrap();
+    let own = home.join(".claude/agents/team");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("a.md"), "---\nname: a\n---\nx\n").unwrap();
+    let project = ProjectTrust::read(&bench.person, &home, &home);
+    assert!(project.files().is_empty(), "{:?}", project.files());
+}
+
+#[test]
 fn the_same_content_at_another_path_is_not_trusted() {
     let bench = Bench::new();
     bench.file(".codespar/settings.json", GRANT);

@@ -93,9 +93,10 @@ fn the_lists_of_a_new_user_stay_as_they_were_read() {
 #[test]
 fn mistakes_of_the_first_hour_are_answered_in_the_same_words() {
     let bench = Bench::new(Script::of([Turn::text("Never asked.")]));
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["docter"],
         &["sessions"],
+        &["hlep"],
         &["-p"],
         &["--resume", "nothing", "-p", "hi"],
         &["task", "get", "nothing"],

@@ -66,7 +66,10 @@ async fn fleet(stage: &Stage) -> Fleet {
     assert_eq!(claims(stage, "worker-one").await.len(), 2);
     beats(stage, "worker-one", &format!("host {ATTACK}")).await;
     let left = stage.task("b", "left behind").await;
-    assert_eq!(claims(stage, "lost").await, [left.task_id.clone()]);
+    assert_eq!(
+        claims(stage, "lost").await,
+        std::slice::from_ref(&left.task_id)
+    );
     let lost = RunnerId("lost".to_owned());
     stage.store().withdraw_runner(&lost).await.unwrap();
     let waiting = stage.labelled("a", "waits", "gpu").await;

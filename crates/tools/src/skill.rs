@@ -345,6 +345,7 @@ fn head_and_body(text: &str) -> Result<(Fields, &str), FrontmatterError> {
 /// The first lines that belong together, on one line. A heading says less than what follows it, and
 /// is taken where nothing does.
 fn first_paragraph(body: &str) -> Option<String> {
+    let body = body.trim_start_matches('\u{feff}');
     let lines = || body.lines().map(str::trim);
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
     let text: Vec<&str> = lines()

@@ -112,44 +112,6 @@ fn a_limit_holds_tasks_back_until_it_is_removed() {
 }
 
 #[test]
-fn tasks_link_to_the_pages_of_temporal_where_their_address_is_known() {
-    let bench = Bench::new(Script::new());
-    let id = create(&bench, "linked", &[]);
-    wait_for("it runs", || status(&bench, &id) == "running");
-    // The tasks of this bench are dispatched by leases: the variables count for the commands below.
-    let with_pages = |args: &[&str]| {
-        let mut command = bench.command(args);
-        command
-            .env("TEMPORAL_ADDRESS", "temporal.example:7233")
-            .env("CODESPAR_TEMPORAL_UI", "https://ui.example");
-        spawn(&mut command).unwrap().wait(PATIENCE).unwrap()
-    };
-    let page = format!(
-        "https://ui.example/namespaces/default/activities\
-         ?query=%60ActivityId%60+STARTS_WITH+%22{id}.%22"
-    );
-    let task = parsed(&with_pages(&["task", "get", &id, "--json"]).stdout);
-    assert_eq!(task["engine_url"], page.as_str(), "{task:#}");
-    let report = parsed(&with_pages(&["fleet", "status", "--json"]).stdout);
-    let running = &report["runners"][0]["running"][0];
-    assert_eq!(running["task_id"], id.as_str(), "{report:#}");
-    assert_eq!(running["engine_url"], page.as_str(), "{report:#}");
-    for args in [&["task", "get", &id][..], &["fleet", "status"]] {
-        let shown = with_pages(args).stdout;
-        assert!(shown.contains(&page), "{shown}");
-    }
-
-    let task = parsed(&bench.run(&["task", "get", &id, "--json"]).stdout);
-    assert_eq!(task.get("engine_url"), None, "{task:#}");
-    let report = fleet(&bench);
-    let running = &report["runners"][0]["running"][0];
-    assert_eq!(running.get("engine_url"), None, "{report:#}");
-    bench.file("gate", "");
-    wait_for("it completes", || status(&bench, &id) == "completed");
-    bench.room.wait_until_empty(PATIENCE).unwrap();
-}
-
-#[test]
 fn bad_labels_and_limits_are_refused_by_name() {
     let bench = Bench::new(Script::new());
     let cases: [(&[&str], &str); 5] = [

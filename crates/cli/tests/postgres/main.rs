@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod outputs;
+mod pages;
 mod travelling;
 
 use std::process::Command;

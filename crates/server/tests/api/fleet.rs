@@ -133,7 +133,7 @@ async fn the_api_tells_who_runs_what_and_what_waits() {
     );
     let gone = json!({
         "id": "lost", "worker": false, "silent": true, "state": "gone", "host": null,
-        "version": null, "engine": null, "labels": [], "started_at": null,
+        "version": null, "engine": null, "engine_reached": null, "labels": [], "started_at": null,
         "running": [running(&fleet.left, "b")], "running_others": 0,
     });
     assert_eq!(shown["runners"][0], gone);
@@ -144,6 +144,7 @@ async fn the_api_tells_who_runs_what_and_what_waits() {
     let alive = json!({
         "id": "worker-one", "worker": true, "silent": false, "state": "alive",
         "host": format!("host {ATTACK}"), "version": "1.2.3", "engine": "temporal",
+        "engine_reached": true,
         "labels": ["gpu"], "started_at": worker["started_at"],
         "running": [mine], "running_others": 1,
     });

@@ -16,6 +16,8 @@ use codespar_store::{ClaimScope, DispatchStore, LEASES};
 
 use crate::Scheduler;
 
+/// Between two looks while an engine that others use has offers.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Between tries while the database is out of reach.
 const RETRY: Backoff = Backoff {
     first: Duration::from_secs(1),
@@ -77,7 +79,12 @@ impl LeaseEngine {
                     if withdrawn > 0 {
                         scheduler.nudge();
                     }
-                    scheduler.runner_left().await;
+                    // Whoever left before our first heartbeat was never seen here.
+                    let has_offers = self.0.open_offers().await.is_ok_and(|all| !all.is_empty());
+                    tokio::select! {
+                        () = scheduler.runner_left() => {}
+                        () = tokio::time::sleep(LOOK_AGAIN), if has_offers => {}
+                    }
                 }
                 Err(_) => {
                     failures += 1;

@@ -66,12 +66,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let structured = structured_answers(&cli, &mut options)?;
     let config = ProjectConfig::load(project_dir, options)?;
-    // A script must not take a missing key for an answer.
-    if let Some(what) = config.missing_key() {
-        return Err(CommandError::Usage(format!(
-            "a prompt needs a model: {what}; --simulate runs without one"
-        )));
-    }
+    refuse_without_key(&config)?;
     let config = config.with_client(client_side(&cli, &signals));
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
@@ -147,6 +142,16 @@ fn not_stored(result: &mut RunResult, error: &dyn std::fmt::Display) {
     if result.outcome == Outcome::Success {
         result.outcome = Outcome::ErrorDuringExecution;
         result.result = format!("{}\n\n{error}", result.result);
+    }
+}
+
+/// A script must not take a missing key for an answer.
+fn refuse_without_key(config: &ProjectConfig) -> Result<(), CommandError> {
+    match config.missing_key() {
+        None => Ok(()),
+        Some(what) => Err(CommandError::Usage(format!(
+            "a prompt needs a model: {what}; --simulate runs without one"
+        ))),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::CommandError;
 
-/// The work of a run.
+/// What a prompt turned out to ask for, before anything of it is done.
 pub(super) enum RunWork {
     /// Go on with the session as it is.
     Resume,

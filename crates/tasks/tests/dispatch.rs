@@ -488,16 +488,17 @@ async fn what_is_cancelled_in_the_engine_before_anybody_has_it_is_stopped() {
 async fn offers_are_taken_back_when_the_last_who_uses_the_engine_leaves() {
     let bench = Bench::new(Delivery::Never).await;
     bench.open_gate();
-    let dir = bench.dir.path();
-    let store = Arc::new(SqliteStore::open(dir).await.unwrap());
-    let by_leases = Arc::new(LeaseEngine(store.clone()));
-    let other = start(dir, store, by_leases, &bench.work);
     let ids = bench.make(3).await;
     let deadline = Instant::now() + PATIENCE;
     while bench.store.open_offers().await.unwrap().len() < 3 {
         assert!(Instant::now() < deadline, "they are not offered");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    // Before, it would have claimed what nobody had offered yet.
+    let dir = bench.dir.path();
+    let store = Arc::new(SqliteStore::open(dir).await.unwrap());
+    let by_leases = Arc::new(LeaseEngine(store.clone()));
+    let other = start(dir, store, by_leases, &bench.work);
     for process in &bench.processes {
         process.leave().await;
     }

@@ -207,7 +207,7 @@ impl Runtime {
         &self.environment
     }
 
-    /// The page on which the engine shows a task, see [`engine_page`].
+    /// The page on which the engine shows a task, see [`engine::engine_page`].
     pub fn engine_page(&self, task: &TaskId) -> Option<String> {
         engine::engine_page(&self.environment, task)
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! 10.77.0.1    the bridge: PostgreSQL, the scripted model, Temporal
-//! 10.77.0.10   the desk of people: `codespar task stop`, `task answer`, `-p --resume`
+//! 10.77.0.10   the host of people: `codespar task stop`, `task answer`, `-p --resume`
 //! 10.77.0.11…  one worker each
 //! ```
 

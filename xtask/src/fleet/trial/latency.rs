@@ -48,12 +48,12 @@ struct Measured {
 }
 
 /// Where somebody stops and answers.
-enum Desk<'a> {
+enum Controls<'a> {
     Commands(&'a World),
     Server(ServedApi),
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Controls<'a> {
     fn open(surface: TrialSurface, world: &'a World) -> Result<Self> {
         Ok(match surface {
             TrialSurface::Commands => Self::Commands(world),
@@ -80,18 +80,18 @@ impl<'a> Desk<'a> {
 }
 
 fn run(world: &World, args: &[&str]) -> Result<()> {
-    world.environment.run(&world.desk, args).map(drop)
+    world.environment.run(&world.client, args).map(drop)
 }
 
 pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -> Result<()> {
     let world = World::make(args, root, dir, |_| script())?;
     let workers = world.start_workers()?;
-    let desk = Desk::open(args.through, &world)?;
+    let controls = Controls::open(args.through, &world)?;
     let (mut stops, mut answers) = (Vec::new(), Vec::new());
     let outcome = (0..times.div_ceil(BATCH)).try_for_each(|batch| {
         let count = BATCH.min(times - batch * BATCH);
-        stops.extend(stop(&world, &desk, count)?);
-        answers.extend(answer(&world, &desk, count)?);
+        stops.extend(stop(&world, &controls, count)?);
+        answers.extend(answer(&world, &controls, count)?);
         anyhow::Ok(())
     });
     if let Some(file) = &args.dump {
@@ -137,12 +137,12 @@ fn script() -> Script {
 }
 
 /// Agents that wait in a long command are stopped, one after the other.
-fn stop(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
+fn stop(world: &World, controls: &Controls<'_>, count: usize) -> Result<Vec<Measured>> {
     let tasks = make(world, count, STOP, &["Bash"])?;
     wait_for("the commands to start", || Ok(commands()? == count))?;
     let stopped = tasks.iter().map(|task| {
         let (id, began) = (&task.id, now()?);
-        desk.stop(id)?;
+        controls.stop(id)?;
         wait_for_status(world, id, "killed")?;
         let (mut asked, mut ends) = (None, Vec::new());
         for line in world.database.log()? {
@@ -177,7 +177,7 @@ fn stop(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
 }
 
 /// Agents that wait for a permission get it, one after the other.
-fn answer(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
+fn answer(world: &World, controls: &Controls<'_>, count: usize) -> Result<Vec<Measured>> {
     let tasks = make(world, count, ASK, &[])?;
     for task in &tasks {
         let open = format!(
@@ -191,7 +191,7 @@ fn answer(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>>
         let question = world.database.texts(&format!("SELECT id {of_task}"))?;
         let question = question.first().context("the question is gone")?;
         let began = now()?;
-        desk.allow(question)?;
+        controls.allow(question)?;
         let recorded = world
             .database
             .count(&format!("SELECT answered_at {of_task}"))?;

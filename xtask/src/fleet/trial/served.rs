@@ -24,12 +24,12 @@ pub(super) struct ServedApi {
 
 impl ServedApi {
     pub(super) fn start(world: &World) -> Result<Self> {
-        let (environment, desk) = (&world.environment, &world.desk);
+        let (environment, client) = (&world.environment, &world.client);
         let create = ["token", "create", "--role", "write", "--name", "trial"];
-        let printed = environment.run(desk, &create)?;
+        let printed = environment.run(client, &create)?;
         let token = printed.split_whitespace().find(|word| word.len() > 30);
         let token = token.context("no token was printed")?.to_owned();
-        let address = SocketAddr::from((desk.address, PORT));
+        let address = SocketAddr::from((client.address, PORT));
         let listen = address.to_string();
         let serve = [
             "serve",
@@ -38,7 +38,7 @@ impl ServedApi {
             "--listen",
             &listen,
         ];
-        let mut command = environment.command(desk, &serve);
+        let mut command = environment.command(client, &serve);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self {
             process: command.spawn().context("cannot start a server")?,

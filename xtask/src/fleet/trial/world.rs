@@ -46,7 +46,7 @@ pub(super) struct World {
     /// Where workers are.
     pub(super) hosts: Vec<Host>,
     /// Where people sit.
-    pub(super) desk: Host,
+    pub(super) client: Host,
     /// Of the workers, in the order of their hosts.
     roles: Vec<WorkerRole>,
     servers: Servers,
@@ -109,7 +109,7 @@ impl World {
             model,
             model_began,
             hosts: hosts?,
-            desk: Host::start("desk", FIRST_ADDRESS - 1, dir)?,
+            client: Host::start("client", FIRST_ADDRESS - 1, dir)?,
             roles,
             servers,
         })
@@ -151,14 +151,14 @@ impl World {
     pub(super) fn set_limit(&self, limit: usize) -> Result<()> {
         let limit = limit.to_string();
         let args = ["fleet", "limit", "all", &limit];
-        self.environment.run(&self.desk, &args).map(drop)
+        self.environment.run(&self.client, &args).map(drop)
     }
 
     /// Each continues its session, and so gets its notifications.
     pub(super) fn tell_people(&self, people: &[SessionId]) -> Result<()> {
         for person in people {
             let args = ["-p", NEWS, "--resume", &person.to_string()];
-            self.environment.run(&self.desk, &args)?;
+            self.environment.run(&self.client, &args)?;
         }
         Ok(())
     }
